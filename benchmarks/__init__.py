@@ -1,0 +1,1 @@
+"""Measure the library against what people use now: ``python -m benchmarks --help``."""

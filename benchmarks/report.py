@@ -1,0 +1,171 @@
+"""Print rows, and write them down with the machine they were measured on."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "book" / "benchmarks.md"
+
+# What ours is meant to reach: the lower end of the interval, over nn.Transformer and over
+# the best of the others. For bytes, the share of nn.Transformer's that it may reach.
+GOALS: dict[str, tuple[float | None, float | None]] = {
+    "train base fp32": (1.25, 1.15),
+    "train base bf16": (1.8, 1.6),
+    "train tiny fp32": (1.4, 1.3),
+    "train tiny bf16": (2.5, 1.8),
+    "greedy base fp32 batch 8": (6.5, 1.7),
+    "greedy base fp32 batch 1": (3.3, 1.45),
+    "greedy base bf16 batch 8": (7.8, 2.4),
+    "greedy base bf16 batch 1": (3.9, 1.6),
+    "attention causal fp32 n=2048": (8.0, None),
+    "kept for backward base fp32 n=1024": (0.67, None),
+    "kept for backward base bf16 n=1024": (0.35, None),
+    "cost per real token tiny fp32": (2.7, None),
+    "training loop per real token tiny fp32": (2.7, None),
+}
+
+
+def machine(device: torch.device, threads: int) -> dict[str, Any]:
+    """Where the numbers were measured."""
+    packages = ("torch", "numpy", "transformers", "x-transformers")
+    found = {"python": platform.python_version()}
+    for name in packages:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    bf16 = device.type == "cuda" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return {
+        "device": torch.cuda.get_device_name()
+        if device.type == "cuda"
+        else processor(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "bfloat16 units": bool(bf16),
+        "threads": threads,
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
+        "versions": found,
+    }
+
+
+def processor() -> str:
+    """The processor's name, as the system gives it."""
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        for line in info.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def line(row: dict[str, Any]) -> str:
+    """One row, for the screen."""
+    use = row["utilisation"]
+    parts = [
+        f"{row['work']:<38}",
+        f"{row['who']:<24}",
+        f"{row['value']:>11,.1f} {row['unit']:<16}",
+        f"{'' if use is None else f'{use:.0%}':>5}",
+        f"{ratio(row['ratio']):<24}",
+        ratio(row["over_best"]),
+    ]
+    return " ".join(parts).rstrip()
+
+
+def ratio(value: list[float] | None) -> str:
+    """Median with its interval."""
+    if value is None:
+        return ""
+    median, low, high = value
+    return f"{median:.2f}" if low == high else f"{median:.2f} ({low:.2f} to {high:.2f})"
+
+
+def verdicts(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Ours against the goals: the end of the interval that is against us counts."""
+    found = []
+    for row in rows:
+        goal = GOALS.get(row["work"])
+        wanted = "ours, buckets" if "cost per" in row["work"] else "ours"
+        if goal is None or row["who"] != wanted:
+            continue
+        less_is_better = row["unit"] == "MiB"
+        for against, target, value in (
+            ("nn.Transformer", goal[0], row["ratio"]),
+            ("the best other", goal[1], row["over_best"]),
+        ):
+            if target is None or value is None:
+                continue
+            counts = value[2] if less_is_better else value[1]
+            reached = counts <= target if less_is_better else counts >= target
+            found.append(
+                {
+                    "work": row["work"],
+                    "against": against,
+                    "goal": target,
+                    "counts": counts,
+                    "reached": reached,
+                }
+            )
+    return found
+
+
+def write(rows: list[dict[str, Any]], where: dict[str, Any], path: Path) -> None:
+    """Write the JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {"machine": where, "rows": rows, "goals": verdicts(rows)}
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def page(record: dict[str, Any]) -> str:
+    """The page of the book, made from the JSON and nothing else."""
+    where = record["machine"]
+    versions = ", ".join(f"{k} {v}" for k, v in where["versions"].items())
+    threads = "thread" if where["threads"] == 1 else "threads"
+    head = [
+        "---",
+        "orphan: true",
+        "---",
+        "",
+        "# Benchmarks",
+        "",
+        "Written by `make bench`. Ratios say how many times faster a row is than",
+        "`torch.nn.Transformer` on the same work in the same rounds: the median, and the",
+        "interval that holds it with 95 % (bootstrap). Only ratios within one piece of work",
+        "can be compared; absolute numbers move with the machine. *Use* is the share of the",
+        "fastest matrix product measured on this machine.",
+        "",
+        f"Machine: {where['device']}, {where['threads']} {threads}, instructions "
+        f"{where['instructions']}, bfloat16 units: "
+        f"{'yes' if where['bfloat16 units'] else 'no'}. Versions: {versions}.",
+        "",
+    ]
+    body: list[str] = []
+    works = list(dict.fromkeys(row["work"] for row in record["rows"]))
+    for work in works:
+        rows = [row for row in record["rows"] if row["work"] == work]
+        unit = rows[0]["unit"]
+        body += [
+            f"## {work[0].upper()}{work[1:]}",
+            "",
+            f"| who | {unit} | use | ratio |",
+            "|---|---:|---:|---|",
+        ]
+        for row in rows:
+            use = "" if row["utilisation"] is None else f"{row['utilisation']:.0%}"
+            body.append(
+                f"| {row['who']} | {row['value']:,.1f} | {use} | {ratio(row['ratio'])} |"
+            )
+        best = next((r["over_best"] for r in rows if r["over_best"]), None)
+        if best:
+            body += ["", f"Ours over the best of the others: {ratio(best)}."]
+        body.append("")
+    return "\n".join(head + body)
