@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 COMMAND = "python -m transformer_lib.experiments.training"
-SEEDS = {"preset": 5, "loops": 3, "plain": 1, "leak": 1, "resumed": 1}
+SEEDS = {"preset": 5, "loops": 3, "plain": 3, "leak": 3, "resumed": 3}
 """Record -> number of seeds, counted from 0."""
 
 

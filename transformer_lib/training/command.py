@@ -274,10 +274,12 @@ def _parser(command: str) -> argparse.ArgumentParser:
 
 _TASKS = ("dates", "number_words", "multi30k")
 _PRESETS = """\
-  dates         tiny   written dates in three languages to ISO dates
-  number_words  tiny   English number words to Korean numerals
-  multi30k      tiny   English to German, the size of published results; for a GPU
-                cpu    English to German; twenty minutes on one processor core"""
+  dates         tiny    written dates in three languages to ISO dates
+  number_words  tiny    English number words to Korean numerals
+  multi30k      tiny    English to German, the size of published results; for a GPU
+                cpu     English to German; twenty minutes on one processor core
+                small   English to German; for a GPU, a first guess, not run yet
+                base    the model of 2017; for a GPU, a first guess, not run yet"""
 
 
 def _choose(what: str, name: str, known: Sequence[str]) -> str:
