@@ -2,8 +2,8 @@
 
 ``python tools/mutants.py`` draws a seeded sample of 200 small changes over
 ``transformer_lib/reference`` and ``transformer_lib/nn`` (a ``<`` that becomes ``<=``, a
-sign, a constant, a dropped ``not``), runs the tests on each, and writes
-``tests/records/mutants.json``. A survivor is a change that no test noticed. Each is
+sign, a constant, a dropped ``not``), runs on each the tests that come through the changed
+function, the quickest first, and writes ``tests/records/mutants.json``. A survivor is a change that no test noticed. Each is
 judged by hand in ``tests/records/mutants_judged.json``: equivalent (no input can tell it
 from the original), or a gap. At least 90 % of those that are not equivalent must be
 killed.
@@ -18,13 +18,17 @@ if __name__ == "__main__":
 
 import argparse
 import ast
+import contextlib
 import copy
+import itertools
 import json
 import os
 import random
+import select
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +37,8 @@ ROOT = environment.ROOT
 RECORD = ROOT / "tests" / "records" / "mutants.json"
 JUDGED = ROOT / "tests" / "records" / "mutants_judged.json"
 WANTED = 0.9
-TIMEOUT = 600  # seconds of processor time for the tests on one mutant
+MOST_SECONDS = 60  # of processor time for the tests on one mutant, beside five times
+# what they take on the right code: a loop that never ends is noticed
 
 COMPARE = {
     ast.Lt: ast.LtE,
@@ -217,29 +222,83 @@ def modules() -> list[str]:
     ]
 
 
-def test_files(module: str) -> list[Path]:
-    """The tests that may notice, the nearest first."""
-    _, part, topic = module.split(".")
-    near = [ROOT / "tests" / part / f"test_{topic}.py"]
-    if part == "nn" and topic == "attention":
-        near.append(ROOT / "tests" / "nn" / "test_self_attention.py")
-    other = "nn" if part == "reference" else "reference"
-    rest = [
-        *sorted((ROOT / "tests" / part).glob("test_*.py")),
-        ROOT / "tests" / other / f"test_{topic}.py",
-        *sorted((ROOT / "tests" / "decoding").glob("test_*.py")),
+def test_files() -> list[Path]:
+    """The tests that may notice."""
+    return [
+        path
+        for part in ("reference", "nn", "decoding")
+        for path in sorted((ROOT / "tests" / part).glob("test_*.py"))
     ]
-    return [p for p in dict.fromkeys([*near, *rest]) if p.is_file()]
 
 
-def killer(mutant: Mutant, tree: ast.Module) -> str | None:
+@dataclass(frozen=True)
+class Test:
+    """A test, what it takes on the right code, and the functions that it runs."""
+
+    path: Path
+    name: str
+    seconds: float
+    functions: frozenset[str]
+
+    @property
+    def key(self) -> str:
+        return f"{self.path.relative_to(ROOT / 'tests').as_posix()}::{self.name}"
+
+
+def marked(module: str, text: str) -> tuple[list[str], ast.Module]:
+    """The functions of a module, each made to say that it ran."""
+    tree = ast.parse(text)
+    names = []
+    for name, path in _functions(tree):
+        says = f"__import__('mutation').RAN.add({module + ':' + name!r})"
+        body = _at(tree, path).body
+        body.insert(1 if ast.get_docstring(_at(tree, path)) else 0, ast.parse(says).body[0])
+        names.append(name)
+    return names, ast.fix_missing_locations(tree)
+
+
+def look_at_tests(jobs: int) -> list[Test]:
+    """Run every test once on the right code, and note which functions it runs."""
+    import mutation
+
+    pairs = [
+        (path, name)
+        for path in test_files()
+        for name in mutation.tests_of(mutation.load_tests(path))
+        if "compile" not in name and "export" not in name  # slow; checked elsewhere too
+    ]
+
+    def look(i: int) -> Any:
+        path, name = pairs[i]
+        mutation.RAN.clear()
+        began = time.process_time()
+        mutation.run(mutation.tests_of(mutation.load_tests(path))[name])
+        return [time.process_time() - began, sorted(mutation.RAN)]
+
+    with contextlib.ExitStack() as stack:
+        for module in modules():
+            names, tree = marked(module, mutation.source_of(module))
+            stack.enter_context(mutation.planted(module, names, tree))
+        found = dict(in_parallel(look, len(pairs), jobs))
+    return [
+        Test(path, name, found[i][0], frozenset(found[i][1]))
+        for i, (path, name) in enumerate(pairs)
+    ]
+
+
+def killer(mutant: Mutant, tree: ast.Module, tests: list[Test]) -> str | None:
     """The first test that fails on the mutant, run in a process of its own."""
+    function = f"{mutant.module}:{mutant.function}"
+    those = sorted(
+        (test for test in tests if function in test.functions), key=lambda t: t.seconds
+    )
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
-        signal.setitimer(signal.ITIMER_VIRTUAL, TIMEOUT)  # ends the child
-        os.write(write, _first_failure(mutant, tree).encode())
+        most = MOST_SECONDS + 5 * sum(test.seconds for test in those)
+        signal.setitimer(signal.ITIMER_VIRTUAL, most)  # ends the child
+        os.write(write, _first_failure(mutant, tree, those).encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as answers:
@@ -250,20 +309,25 @@ def killer(mutant: Mutant, tree: ast.Module) -> str | None:
     return answer or None
 
 
-def _first_failure(mutant: Mutant, tree: ast.Module) -> str:
+def _first_failure(mutant: Mutant, tree: ast.Module, tests: list[Test]) -> str:
+    import mutation
+
+    with mutation.planted(mutant.module, [mutant.function], tree):
+        for test in tests:
+            if mutation.fails(mutation.tests_of(mutation.load_tests(test.path))[test.name]):
+                return test.key
+    return ""
+
+
+def can_be_planted(mutant: Mutant, tree: ast.Module) -> bool:
+    """Whether the changed code fits into the living function (its free variables do)."""
     import mutation
 
     try:
         with mutation.planted(mutant.module, [mutant.function], tree):
-            for path in test_files(mutant.module):
-                for name, test in mutation.tests_of(mutation.load_tests(path)).items():
-                    if "compile" in name or "export" in name:
-                        continue  # slow, and what they check is checked elsewhere too
-                    if mutation.fails(test):
-                        return f"{path.relative_to(ROOT / 'tests').as_posix()}::{name}"
-    except ValueError as error:  # another number of free variables
-        return f"refused: {error}"
-    return ""
+            return True
+    except ValueError:
+        return False
 
 
 def main() -> int:
@@ -271,6 +335,7 @@ def main() -> int:
     parser.add_argument("--number", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="part of a module's name")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--no-record", action="store_true", help="print only")
     options = parser.parse_args()
 
@@ -283,26 +348,61 @@ def main() -> int:
         if options.only in module
         for pair in mutants_of(module, mutation.source_of(module))
     ]
-    chosen = random.Random(options.seed).sample(every, min(options.number, len(every)))
-    for module in {mutant.module for mutant, _ in chosen}:
-        for path in test_files(module):
-            mutation.load_tests(path)  # before forking, so that no child imports torch
-
-    rows = []
+    order = random.Random(options.seed).sample(every, len(every))
+    able = (pair for pair in order if can_be_planted(*pair))
+    chosen = list(itertools.islice(able, options.number))
     began = time.monotonic()
-    for i, (mutant, tree) in enumerate(chosen, 1):
-        test = killer(mutant, tree)
-        rows.append({**vars(mutant), "killed_by": test})
+    tests = look_at_tests(options.jobs)
+    print(f"{len(tests)} tests looked at, {time.monotonic() - began:.0f} s", flush=True)
+
+    found: dict[int, str | None] = {}
+    work = in_parallel(lambda i: killer(*chosen[i], tests), len(chosen), options.jobs)
+    for i, test in work:
+        found[i] = test
+        mutant = chosen[i][0]
         print(
-            f"{i:>4}/{len(chosen)} {time.monotonic() - began:6.0f} s "
+            f"{len(found):>4}/{len(chosen)} {time.monotonic() - began:6.0f} s "
             f"{'killed  ' if test else 'SURVIVED'} {mutant.key} (line {mutant.line})",
             flush=True,
         )
+    rows = [
+        {**vars(mutant), "killed_by": found[i]} for i, (mutant, _) in enumerate(chosen)
+    ]
     if not options.no_record:
         RECORD.parent.mkdir(exist_ok=True)
         record = {"seed": options.seed, "of": len(every), "mutants": rows}
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return report(rows)
+
+
+def in_parallel(
+    work: Callable[[int], Any], number: int, jobs: int
+) -> Iterator[tuple[int, Any]]:
+    """``(i, work(i))`` for all numbers, as they come from ``jobs`` processes."""
+    reading: dict[int, bytes] = {}
+    for job in range(jobs):
+        read, write = os.pipe()
+        if os.fork() == 0:
+            for i in range(job, number, jobs):
+                line = json.dumps([i, work(i)]) + "\n"
+                while line:
+                    line = line[os.write(write, line.encode()) :]
+            os._exit(0)
+        os.close(write)
+        reading[read] = b""
+    while reading:
+        for read in select.select(list(reading), [], [])[0]:
+            got = os.read(read, 65536)
+            *lines, reading[read] = (reading[read] + got).split(b"\n")
+            for line in lines:
+                i, result = json.loads(line)
+                yield i, result
+            if not got:
+                del reading[read]
+                os.close(read)
+    for _ in range(jobs):
+        if os.wait()[1]:
+            sys.exit("one of the processes died; nothing is recorded")
 
 
 def report(rows: list[dict[str, Any]]) -> int:

@@ -25,6 +25,8 @@ import jaxtyping
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+RAN: set[str] = set()
+"""Where functions whose code was marked say that they ran."""
 
 
 def source_of(module_name: str) -> str:

@@ -138,7 +138,7 @@ def phase_gates(folder: Path) -> Result:
 def phase_site(folder: Path) -> Result:
     """The built pages, read without a browser."""
     quick = selection("not browser and not slow")
-    return run_pytest(folder, "tests/book", *quick)
+    return run_pytest(folder, "tests/book", *quick, "-n", "2")
 
 
 def phase_browser(folder: Path) -> Result:

@@ -87,9 +87,7 @@ HEIGHTS = """() => [...document.querySelectorAll("[data-widget]")].map(
   widget => [widget.dataset.widget, widget.getBoundingClientRect().height])"""
 
 
-def test_room_is_kept_so_that_no_page_jumps(
-    open_page: Open, site: Path, width: int
-) -> None:
+def test_room_is_kept_so_that_no_page_jumps(open_page: Open, site: Path) -> None:
     """Before the scripts run a widget is as tall as after, within a line or a tenth."""
 
     def prepare(visit: Any) -> None:
@@ -100,14 +98,18 @@ def test_room_is_kept_so_that_no_page_jumps(
         if "data-widget=" not in page.read_text(encoding="utf-8"):
             continue
         path = page.relative_to(site).as_posix()
-        alive = open_page(path, width=width, equations=False)
-        still = open_page(path, width=width, equations=False, prepare=prepare)
+        alive = open_page(path, width=360, equations=False)
+        still = open_page(path, width=360, equations=False, prepare=prepare)
         assert still.page.locator(".tl-live").count() == 0
-        before, after = (v.page.evaluate(HEIGHTS) for v in (still, alive))
-        assert before
-        for (name, low), (_, high) in zip(before, after, strict=True):
-            assert low == pytest.approx(high, rel=0.1, abs=30), (path, name)
-            seen.add(name)
+        for width in (360, 1280):
+            for visit in (alive, still):
+                visit.page.set_viewport_size({"width": width, "height": 900})
+                visit.settle()
+            before, after = (v.page.evaluate(HEIGHTS) for v in (still, alive))
+            assert before
+            for (name, low), (_, high) in zip(before, after, strict=True):
+                assert low == pytest.approx(high, rel=0.1, abs=30), (path, name, width)
+                seen.add(name)
     assert seen == set(NAMES)
 
 
@@ -292,23 +294,36 @@ def test_contrast_of_known_colours() -> None:
     assert 5 < half < 6
 
 
+# axe walks through the whole page; its code is looked at in ``test_pages``.
+WITHOUT_CODE = """card => {
+  for (const pre of document.querySelectorAll("pre")) if (!card.contains(pre)) pre.remove();
+}"""
+SET_THEME = """theme => {
+  document.documentElement.dataset.theme = theme;
+  document.documentElement.dataset.mode = theme;
+}"""
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_used_it_is_accessible_and_its_texts_can_be_read(
-    name: str, theme: str, show: Open
-) -> None:
+def test_used_it_is_accessible_and_its_texts_can_be_read(name: str, show: Open) -> None:
     """In its first state ``test_pages`` looks at it, with the rest of the page."""
-    widget, visit = show(name, theme=theme)
+    widget, visit = show(name)
     operating.operator(name).use_all(widget)
-    for text, fill, behind in widget.evaluate(COLOURS):
-        assert contrast(fill, behind) >= 4.5, (text, fill, behind)
-    visit.page.evaluate(AXE.read_text(encoding="utf-8"))
     card = widget.element_handle()
-    violations, incomplete = visit.page.evaluate(RUN_AXE, [card, AXE_RULES])
-    assert violations == []
-    # axe cannot see what lies behind a text of an SVG; the colours above do.
-    left = [
-        (rule, html)
-        for rule, html in incomplete
-        if not (rule == "color-contrast" and html.startswith(("<text", "<tspan")))
-    ]
-    assert left == []
+    visit.page.add_style_tag(content="* { transition: none !important; }")
+    card.evaluate(WITHOUT_CODE)
+    visit.page.evaluate(AXE.read_text(encoding="utf-8"))
+    for theme in ("light", "dark"):
+        visit.page.evaluate(SET_THEME, theme)
+        visit.settle()
+        for text, fill, behind in card.evaluate(COLOURS):
+            assert contrast(fill, behind) >= 4.5, (theme, text, fill, behind)
+        violations, incomplete = visit.page.evaluate(RUN_AXE, [card, AXE_RULES])
+        assert violations == [], theme
+        # axe cannot see what lies behind a text of an SVG; the colours above do.
+        left = [
+            (rule, html)
+            for rule, html in incomplete
+            if not (rule == "color-contrast" and html.startswith(("<text", "<tspan")))
+        ]
+        assert left == [], theme
