@@ -252,7 +252,9 @@ def marked(module: str, text: str) -> tuple[list[str], ast.Module]:
     for name, path in _functions(tree):
         says = f"__import__('mutation').RAN.add({module + ':' + name!r})"
         body = _at(tree, path).body
-        body.insert(1 if ast.get_docstring(_at(tree, path)) else 0, ast.parse(says).body[0])
+        body.insert(
+            1 if ast.get_docstring(_at(tree, path)) else 0, ast.parse(says).body[0]
+        )
         names.append(name)
     return names, ast.fix_missing_locations(tree)
 
@@ -314,7 +316,9 @@ def _first_failure(mutant: Mutant, tree: ast.Module, tests: list[Test]) -> str:
 
     with mutation.planted(mutant.module, [mutant.function], tree):
         for test in tests:
-            if mutation.fails(mutation.tests_of(mutation.load_tests(test.path))[test.name]):
+            if mutation.fails(
+                mutation.tests_of(mutation.load_tests(test.path))[test.name]
+            ):
                 return test.key
     return ""
 

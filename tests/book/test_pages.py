@@ -215,7 +215,9 @@ def test_axe_finds_a_colour_of_code_that_cannot_be_read(
     """Though of the spans that look alike it is shown one only."""
     visit = open_page("notebooks/ch02_lookup.html", equations=False)
     assert visit.page.locator(".highlight span.kn").count() > 5
-    visit.page.add_style_tag(content=".highlight span.kn { color: #fff0f0 !important; }")
+    visit.page.add_style_tag(
+        content=".highlight span.kn { color: #fff0f0 !important; }"
+    )
     faults = axe_faults(visit, [(WIDE, "light")])
     assert 1 <= len(faults) <= 3, faults
     assert all("color-contrast" in f and 'class="kn"' in f for f in faults)

@@ -178,6 +178,10 @@ def test_the_one_rule_of_the_dispatch() -> None:
         assert fused_is_faster(x, x) is fused, (dtype, n, grad)
     meta = torch.zeros(1, 1, 16, 4, dtype=bf16, device="meta", requires_grad=True)
     assert fused_is_faster(meta, meta)  # the exception is the CPU's alone
+    some, none = torch.zeros(2, 4), torch.zeros(0, 4)
+    assert fused_is_faster(some, some)
+    assert not fused_is_faster(some, none)
+    assert not fused_is_faster(none, some)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])

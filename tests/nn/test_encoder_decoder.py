@@ -416,6 +416,13 @@ def test_a_mask_of_ones_own_replaces_the_one_for_padding() -> None:
     assert (ours(SOURCE, TARGET, mask) - ours(SOURCE, TARGET)).abs().max() > 1e-4
 
 
+@pytest.mark.no_shape_hook
+@pytest.mark.parametrize("shape", [(2, 3, 1, 5), (2, 1, 5, 5), (2, 5)])
+def test_a_source_mask_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="mask: got shape"):
+        model().source_mask(SOURCE, torch.ones(shape, dtype=torch.bool))
+
+
 # --- life outside ---------------------------------------------------------------------
 
 

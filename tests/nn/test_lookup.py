@@ -251,6 +251,11 @@ def test_soft_lookup_refuses(
         )
 
 
+def test_module_with_one_entry_of_one_number_gives_it() -> None:
+    module = SoftLookup(1, 1, 1)
+    assert torch.equal(module(torch.ones(2, 1)), module.values.expand(2, 1))
+
+
 @pytest.mark.no_shape_hook
 @pytest.mark.parametrize("name", ["num_entries", "d_key", "d_value"])
 def test_module_refuses_sizes_below_one(name: str) -> None:

@@ -290,6 +290,22 @@ def test_bad_input_is_refused_by_name(kind: str) -> None:
         module(torch.zeros(2, 4, 3), bad if kind == "rnn" else (bad, bad))
 
 
+def test_the_loop_for_the_compiler_equals_the_kernel() -> None:
+    module = make("lstm", 3, 5, dtype=torch.float64)
+    X = torch.randn(2, 7, 3, dtype=torch.float64, generator=generator(3))
+    state = start("lstm", 2, 5, torch.float64)
+    H, last = module(X, state)
+    looped, end = module._loop(X, *state)
+    torch.testing.assert_close(looped, H, atol=1e-12, rtol=0)
+    torch.testing.assert_close(end, last, atol=1e-12, rtol=0)
+
+
+@KINDS
+def test_one_number_in_and_one_of_state_are_enough(kind: str) -> None:
+    H, _ = make(kind, 1, 1)(torch.ones(1, 2, 1))
+    assert H.shape == (1, 2, 1)
+
+
 @pytest.mark.no_shape_hook
 def test_a_forget_bias_that_is_no_number_is_refused() -> None:
     with pytest.raises(ValueError, match=r"forget_bias: got nan"):

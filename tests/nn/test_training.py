@@ -142,6 +142,29 @@ def test_float16_gradients_over_many_tokens_do_not_vanish() -> None:
     assert (h.grad - wanted).abs().max() < 5e-3
 
 
+@pytest.mark.parametrize("real", [0, 1])
+def test_one_real_token_counts_whole_and_none_gives_zero(real: int) -> None:
+    h, w = torch.from_numpy(draw(0, 3, 5)), torch.from_numpy(draw(1, 7, 5))
+    targets = torch.tensor([0, 4 * real, 0])
+    wanted = real * cross_entropy(h[1] @ w.T, torch.tensor(4))
+    for loss in (
+        linear_cross_entropy(h, w, targets, pad_id=0),
+        cross_entropy(h @ w.T, targets, pad_id=0),
+    ):
+        torch.testing.assert_close(loss, wanted, atol=EXACT, rtol=0)
+
+
+def test_the_plain_form_that_a_compiler_is_given_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    h, w = torch.from_numpy(draw(0, 2, 4, 5)), torch.from_numpy(draw(1, 7, 5))
+    targets = torch.from_numpy(TARGETS)
+    fused = linear_cross_entropy(h, w, targets, 0.1, 0)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    plain = linear_cross_entropy(h, w, targets, 0.1, 0)
+    torch.testing.assert_close(plain, fused, atol=EXACT, rtol=0)
+
+
 @pytest.mark.no_shape_hook
 def test_compiles_in_one_piece() -> None:
     h, w = torch.from_numpy(draw(0, 2, 4, 5)), torch.from_numpy(draw(1, 7, 5))

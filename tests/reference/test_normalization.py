@@ -222,6 +222,18 @@ def test_gradients_of_residuals(forward: Any, backward: Any) -> None:
             "sublayer: its output has shape (1, 4), wanted (3, 4)",
         ),
         (
+            lambda X, g, b: residual_pre_backward(
+                X, X, lambda Y: Y[:1], lambda d, Y: (d, None), g, b
+            ),
+            "sublayer: its output has shape (1, 4), wanted (3, 4)",
+        ),
+        (
+            lambda X, g, b: residual_post_backward(
+                X, X, lambda Y: Y[:1], lambda d, Y: (d, None), g, b
+            ),
+            "sublayer: its output has shape (1, 4), wanted (3, 4)",
+        ),
+        (
             lambda X, g, b: residual_post(X, lambda Y: Y[:1], g, b),
             "sublayer: its output has shape (1, 4), wanted (3, 4)",
         ),

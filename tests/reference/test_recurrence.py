@@ -292,7 +292,7 @@ def test_scalar_reach_is_a_power_of_the_absolute_value() -> None:
 
 
 def test_recurrent_factor_undoes_scalar_reach() -> None:
-    for reach, distance in [(0.5, 50), (1e-3, 7), (2.0, 10)]:
+    for reach, distance in [(0.5, 50), (1e-3, 7), (2.0, 10), (0.5, 1)]:
         factor = ref.recurrent_factor(reach, distance)
         assert float(ref.scalar_reach(factor, float(distance))) == pytest.approx(reach)
 
