@@ -290,7 +290,7 @@ def test_bad_input_is_refused_by_name(kind: str) -> None:
         module(torch.zeros(2, 4, 3), bad if kind == "rnn" else (bad, bad))
 
 
-def test_the_loop_for_the_compiler_equals_the_kernel() -> None:
+def test_the_loop_in_single_operations_equals_the_kernel() -> None:
     module = make("lstm", 3, 5, dtype=torch.float64)
     X = torch.randn(2, 7, 3, dtype=torch.float64, generator=generator(3))
     state = start("lstm", 2, 5, torch.float64)

@@ -154,7 +154,7 @@ def test_one_real_token_counts_whole_and_none_gives_zero(real: int) -> None:
         torch.testing.assert_close(loss, wanted, atol=EXACT, rtol=0)
 
 
-def test_the_plain_form_that_a_compiler_is_given_is_the_same(
+def test_the_plain_form_gives_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     h, w = torch.from_numpy(draw(0, 2, 4, 5)), torch.from_numpy(draw(1, 7, 5))
