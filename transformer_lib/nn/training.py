@@ -209,7 +209,7 @@ def _chunk_bytes(dtype: torch.dtype) -> int:
     products of the gradient; in half precision these products are so fast that adding
     up the gradient of the weights, once per chunk, is what counts.
     """
-    return 4 * 2**20 if dtype.itemsize >= 4 else 16 * 2**20
+    return 8 * 2**20 if dtype.itemsize >= 4 else 16 * 2**20
 
 
 def _check(
