@@ -131,9 +131,7 @@ def page(record: dict[str, Any]) -> str:
     versions = ", ".join(f"{k} {v}" for k, v in where["versions"].items())
     threads = "thread" if where["threads"] == 1 else "threads"
     rows = record["rows"]
-    works = {
-        row["work"]: [r for r in rows if r["work"] == row["work"]] for row in rows
-    }
+    works = {row["work"]: [r for r in rows if r["work"] == row["work"]] for row in rows}
     text = [
         "# Benchmarks",
         "",
@@ -146,7 +144,11 @@ def page(record: dict[str, Any]) -> str:
     ]
     if not where["bfloat16 units"]:
         text += [NO_BFLOAT16]
-    text += ["## In one table", "", "| work | over nn.Transformer | over the best other |"]
+    text += [
+        "## In one table",
+        "",
+        "| work | over nn.Transformer | over the best other |",
+    ]
     text += ["|---|---:|---:|"]
     for work, those in works.items():
         ours = _ours(those)
@@ -161,7 +163,7 @@ def page(record: dict[str, Any]) -> str:
         for row in those:
             share = "" if row["utilisation"] is None else f"{row['utilisation']:.0%}"
             cells = [f"{row['value']:,.1f}", *([share] if use else [])]
-            cells += [ratio(row["ratio"]) if row["who"] != those[0]["who"] else "1"]
+            cells.append(ratio(row["ratio"]))
             text.append(f"| {row['who']} | {' | '.join(cells)} |")
         text.append("")
     return "\n".join(text).rstrip() + "\n"
@@ -209,5 +211,6 @@ nn.Transformer in batches as they come. No GPU has been measured yet.
 
 Only what stands in one table can be compared; seconds move with the machine, and so do
 ratios between one kind of machine and another. *Use* is the share of the fastest matrix
-product measured on this machine.
+product measured on this machine: where it is near 100 %, all wait for the same products, and
+nobody can be much faster than the others.
 """

@@ -38,7 +38,9 @@ def test_whose_cache_errs_is_refused(
 ) -> None:
     right = Ours.greedy
     monkeypatch.setattr(Ours, "greedy", lambda self, s, n: right(self, s, n) + 1)
-    with pytest.raises(ArithmeticError, match="decoding with a cache gives other tokens"):
+    with pytest.raises(
+        ArithmeticError, match="decoding with a cache gives other tokens"
+    ):
         list(work.check(options))
 
 

@@ -118,10 +118,16 @@ def linear_cross_entropy(
     _check(hidden.shape[:-1], weight.shape[0], targets, label_smoothing, pad_id)
     if torch.compiler.is_compiling():  # the compiler fuses the plain form by itself
         return cross_entropy(F.linear(hidden, weight), targets, label_smoothing, pad_id)
+    rows, labels = hidden.reshape(-1, hidden.shape[-1]), targets.reshape(-1).long()
+    if pad_id is not None and hidden.device.type == "cpu":
+        # Padding needs no logits. On a GPU their number would have to be waited for.
+        real = (labels != pad_id).nonzero()[:, 0]
+        if len(real) < len(labels):
+            rows, labels = rows.index_select(0, real), labels[real]
     loss: Tensor = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        hidden.reshape(-1, hidden.shape[-1]),
+        rows,
         weight,
-        targets.reshape(-1).long(),
+        labels,
         label_smoothing,
         pad_id,
         torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad),
