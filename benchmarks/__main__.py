@@ -1,8 +1,10 @@
 """Run the benchmarks: ``python -m benchmarks`` (or ``make bench``).
 
-Everybody's arithmetic is checked first, then each piece of work is measured, then JSON
-and a page of the book are written. One thread, seven rounds, float32 and, where the
-processor has units for it, bfloat16. Nothing else should run meanwhile.
+Everybody's arithmetic is checked first, then each piece of work is measured. A whole run
+writes JSON and, on a CPU, the page of the book; a part of it (``--only``, ``--sizes``,
+``--precisions``, ``--quick``) is only printed, unless ``--out`` names a file. One thread,
+seven rounds, float32 and, where the processor has units for it, bfloat16. Nothing else
+should run meanwhile.
 """
 
 from __future__ import annotations
@@ -38,7 +40,6 @@ def main() -> int:
         "--quick", action="store_true", help="small sizes: does it run? no record"
     )
     parser.add_argument("--out", type=Path, help="where the JSON goes")
-    parser.add_argument("--page", action="store_true", help="write the book's page too")
     choice = parser.parse_args()
 
     torch.set_num_threads(choice.threads)
@@ -77,12 +78,14 @@ def main() -> int:
             f"{word}: {verdict['work']}, against {verdict['against']}: goal "
             f"{verdict['goal']}, measured {verdict['counts']:.2f}"
         )
-    if choice.quick and choice.out is None:
+    parts = (choice.only, choice.sizes, choice.precisions)
+    whole = parts == (list(WORK), list(SIZES), None) and not choice.quick
+    if not whole and choice.out is None:
         return 0
     path = choice.out or report.RESULTS / f"{device.type}.json"
     report.write(rows, where, path)
     print(f"written: {path}")
-    if choice.page:
+    if choice.out is None and device.type == "cpu":
         record = json.loads(path.read_text(encoding="utf-8"))
         report.PAGE.write_text(report.page(record), encoding="utf-8")
         print(f"written: {report.PAGE}")
