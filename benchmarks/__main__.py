@@ -2,9 +2,9 @@
 
 Everybody's arithmetic is checked first, then each piece of work is measured. A whole run
 writes JSON and, on a CPU, the page of the book; a part of it (``--only``, ``--sizes``,
-``--precisions``, ``--quick``) is only printed, unless ``--out`` names a file. One thread,
-seven rounds, float32 and, where the processor has units for it, bfloat16. Nothing else
-should run meanwhile.
+``--precisions``, ``--quick``, or others that are not installed) is only printed, unless
+``--out`` names a file. One thread, seven rounds, float32 and, where the processor has units
+for it, bfloat16. Nothing else should run meanwhile.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def main() -> int:
         choice.quick,
     )
     print(json.dumps(where, indent=1))
-    if absent := missing():
+    absent = missing()
+    if absent:
         print(
             f"Not installed: {', '.join(absent)}. To measure against them: "
             "python -m pip install -r benchmarks/requirements.txt"
@@ -79,7 +80,7 @@ def main() -> int:
             f"{verdict['goal']}, measured {verdict['counts']:.2f}"
         )
     parts = (choice.only, choice.sizes, choice.precisions)
-    whole = parts == (list(WORK), list(SIZES), None) and not choice.quick
+    whole = parts == (list(WORK), list(SIZES), None) and not (choice.quick or absent)
     if not whole and choice.out is None:
         return 0
     path = choice.out or report.RESULTS / f"{device.type}.json"
