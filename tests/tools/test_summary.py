@@ -109,7 +109,7 @@ def test_folders_apart_have_their_own_phase() -> None:
     source = Path(course_test.__file__).read_text(encoding="utf-8")
     (apart,) = re.findall(r"for name in \((.+)\)\]\n    quick", source)
     for name in re.findall(r'"(\w+)"', apart):
-        assert f'run_pytest(folder, "tests/{name}", *quick)' in source
+        assert f'run_pytest(folder, "tests/{name}", *quick' in source
 
 
 def test_unknown_phase_is_told_with_those_there_are() -> None:
