@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from benchmarks.contestants import SIZES
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -140,6 +143,8 @@ def page(record: dict[str, Any]) -> str:
             threads=f"{where['threads']} {threads}",
             instructions=where["instructions"],
             versions=versions,
+            base=_size("base"),
+            tiny=_size("tiny"),
         ),
     ]
     if not where["bfloat16 units"]:
@@ -155,18 +160,32 @@ def page(record: dict[str, Any]) -> str:
         cells = (ratio(ours["ratio"]), ratio(ours["over_best"]) or "-")
         text.append(f"| {work} | {' | '.join(cells)} |")
     text += ["", READING]
-    for work, those in works.items():
-        use = any(row["utilisation"] is not None for row in those)
-        text += [f"## {work[0].upper()}{work[1:]}", ""]
-        text += [f"| who | {those[0]['unit']} |{' use |' if use else ''} ratio |"]
-        text += [f"|---|---:|{'---:|' if use else ''}---:|"]
-        for row in those:
-            share = "" if row["utilisation"] is None else f"{row['utilisation']:.0%}"
-            cells = [f"{row['value']:,.1f}", *([share] if use else [])]
-            cells.append(ratio(row["ratio"]))
-            text.append(f"| {row['who']} | {' | '.join(cells)} |")
-        text.append("")
+    if "note" in record:
+        text += [record["note"] + "\n"]
+    for kind in dict.fromkeys(_kind(work) for work in works):
+        text += _details(kind, {w: r for w, r in works.items() if _kind(w) == kind})
     return "\n".join(text).rstrip() + "\n"
+
+
+def _kind(work: str) -> str:
+    """What is done, without the size and the precision."""
+    return re.split(r" (?:base|tiny|fp32|bf16)\b", work)[0]
+
+
+def _details(kind: str, works: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """One table of everybody's figures for one kind of work."""
+    every = [row for rows in works.values() for row in rows]
+    use = any(row["utilisation"] is not None for row in every)
+    text = [f"## {kind[0].upper()}{kind[1:]}", ""]
+    text += [f"| size | who | {every[0]['unit']} |{' use |' if use else ''} ratio |"]
+    text += [f"|---|---|---:|{'---:|' if use else ''}---:|"]
+    for row in every:
+        cells = [row["work"].removeprefix(kind).strip(), row["who"]]
+        cells.append(f"{row['value']:,.1f}")
+        if use:
+            cells.append(f"{row['utilisation']:.0%}")
+        text.append(f"| {' | '.join([*cells, ratio(row['ratio'])])} |")
+    return [*text, ""]
 
 
 def _ours(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -174,20 +193,25 @@ def _ours(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return [row for row in rows if row["who"].startswith("ours")][-1]
 
 
-INTRODUCTION = """\
-What our modules cost beside those that people use, on the same work. `make bench` wrote
-this page; nothing in it is typed by hand. Everybody's arithmetic is checked first: causal,
-blind to padding, the same tokens with a cache as without. Then all run in one process, in
-turns, and a ratio is taken within a round, so that what slows the machine slows both sides.
-Told is the median of the rounds, and in brackets the interval that holds it with 95 %
-(bootstrap).
+def _size(name: str) -> str:
+    size = SIZES[name]
+    return (
+        f"*{name}*: width {size.d_model}, {size.num_heads} heads, {size.layers} layers on "
+        f"either side, a feed-forward width of {size.d_ff:,}, batches of {size.batch} pairs "
+        f"of {size.length} tokens, {size.vocab:,} tokens in the vocabulary"
+    )
 
-*base* is the model of 2017: width 512, eight heads, six layers on either side, a
-feed-forward width of 2,048, batches of 8 pairs of 64 tokens. *tiny* has width 128, four
-heads, two layers and batches of 64 pairs of 16 tokens. Both have 8,000 tokens in their
-vocabulary and no dropout. The others are used as their users use them:
-`torch.nn.Transformer` with embeddings and a head around it, Marian and BART from Hugging
-Face, and x-transformers.
+
+INTRODUCTION = """\
+What our modules cost beside those that people use, on the same work, as `make bench`
+measured it. Everybody's arithmetic is checked first: causal, blind to padding, the same
+tokens with a cache as without. Then all run in one process, in turns, and a ratio is taken
+within a round, so that what slows the machine slows both sides. The tables give the median
+over the rounds, and in brackets the interval that holds it with 95 % (bootstrap).
+
+There are two sizes. {base}; this is the model of 2017. {tiny}. Neither has dropout. The
+others are used as their users use them: `torch.nn.Transformer` with embeddings and a head
+around it, Marian and BART from Hugging Face, and x-transformers.
 
 The machine: {machine}, {threads}, instructions {instructions}. The versions: {versions}.
 """

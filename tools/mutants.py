@@ -3,10 +3,10 @@
 ``python tools/mutants.py`` draws a seeded sample of 200 small changes over
 ``transformer_lib/reference`` and ``transformer_lib/nn`` (a ``<`` that becomes ``<=``, a
 sign, a constant, a dropped ``not``), runs on each the tests that come through the changed
-function, the quickest first, and writes ``tests/records/mutants.json``. A survivor is a change that no test noticed. Each is
-judged by hand in ``tests/records/mutants_judged.json``: equivalent (no input can tell it
-from the original), or a gap. At least 90 % of those that are not equivalent must be
-killed.
+function, the quickest first, and writes ``tests/records/mutants.json``. A survivor is a
+change that no test noticed. Each is judged by hand in
+``tests/records/mutants_judged.json``: equivalent (no input can tell it from the
+original), or a gap. At least 90 % of those that are not equivalent must be killed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ import contextlib
 import copy
 import itertools
 import json
+import multiprocessing
 import os
 import random
-import select
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,9 @@ ROOT = environment.ROOT
 RECORD = ROOT / "tests" / "records" / "mutants.json"
 JUDGED = ROOT / "tests" / "records" / "mutants_judged.json"
 WANTED = 0.9
-MOST_SECONDS = 60  # of processor time for the tests on one mutant, beside five times
-# what they take on the right code: a loop that never ends is noticed
+# Seconds of processor time for the tests on one mutant, beyond five times what they take
+# on the right code: a loop that never ends is noticed.
+MOST_SECONDS = 60
 
 COMPARE = {
     ast.Lt: ast.LtE,
@@ -274,7 +276,7 @@ def look_at_tests(jobs: int) -> list[Test]:
         path, name = pairs[i]
         mutation.RAN.clear()
         began = time.process_time()
-        mutation.run(mutation.tests_of(mutation.load_tests(path))[name])
+        mutation.run(mutation.load_test(path, name))
         return [time.process_time() - began, sorted(mutation.RAN)]
 
     with contextlib.ExitStack() as stack:
@@ -292,7 +294,8 @@ def killer(mutant: Mutant, tree: ast.Module, tests: list[Test]) -> str | None:
     """The first test that fails on the mutant, run in a process of its own."""
     function = f"{mutant.module}:{mutant.function}"
     those = sorted(
-        (test for test in tests if function in test.functions), key=lambda t: t.seconds
+        (test for test in tests if function in test.functions),
+        key=lambda test: test.seconds,
     )
     read, write = os.pipe()
     child = os.fork()
@@ -316,9 +319,7 @@ def _first_failure(mutant: Mutant, tree: ast.Module, tests: list[Test]) -> str:
 
     with mutation.planted(mutant.module, [mutant.function], tree):
         for test in tests:
-            if mutation.fails(
-                mutation.tests_of(mutation.load_tests(test.path))[test.name]
-            ):
+            if mutation.fails(mutation.load_test(test.path, test.name)):
                 return test.key
     return ""
 
@@ -379,34 +380,22 @@ def main() -> int:
     return report(rows)
 
 
+_work: Callable[[int], Any]
+
+
 def in_parallel(
     work: Callable[[int], Any], number: int, jobs: int
 ) -> Iterator[tuple[int, Any]]:
     """``(i, work(i))`` for all numbers, as they come from ``jobs`` processes."""
-    reading: dict[int, bytes] = {}
-    for job in range(jobs):
-        read, write = os.pipe()
-        if os.fork() == 0:
-            for i in range(job, number, jobs):
-                line = json.dumps([i, work(i)]) + "\n"
-                while line:
-                    line = line[os.write(write, line.encode()) :]
-            os._exit(0)
-        os.close(write)
-        reading[read] = b""
-    while reading:
-        for read in select.select(list(reading), [], [])[0]:
-            got = os.read(read, 65536)
-            *lines, reading[read] = (reading[read] + got).split(b"\n")
-            for line in lines:
-                i, result = json.loads(line)
-                yield i, result
-            if not got:
-                del reading[read]
-                os.close(read)
-    for _ in range(jobs):
-        if os.wait()[1]:
-            sys.exit("one of the processes died; nothing is recorded")
+    global _work  # forked processes hold it; a closure could not be sent to them
+    _work = work
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+        for done in as_completed([pool.submit(_numbered, i) for i in range(number)]):
+            yield done.result()
+
+
+def _numbered(i: int) -> tuple[int, Any]:
+    return i, _work(i)
 
 
 def report(rows: list[dict[str, Any]]) -> int:

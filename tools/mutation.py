@@ -136,6 +136,11 @@ def tests_of(module: ModuleType) -> dict[str, Callable[..., None]]:
     }
 
 
+def load_test(path: Path, name: str) -> Callable[..., None]:
+    """One test function of a test file."""
+    return tests_of(load_tests(path))[name]
+
+
 def fails(test: Callable[..., None]) -> bool:
     """Whether a test fails for at least one of its parameter sets."""
     try:

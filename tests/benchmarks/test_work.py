@@ -45,7 +45,7 @@ def test_whose_cache_errs_is_refused(
 
 
 @pytest.mark.parametrize("name", ["attention", "memory"])
-def test_every_work_gives_a_row_of_ours_with_a_ratio(
+def test_a_work_gives_a_row_of_ours_with_a_ratio(
     options: work.Options, name: str
 ) -> None:
     rows = list(work.WORK[name](options))
@@ -55,6 +55,6 @@ def test_every_work_gives_a_row_of_ours_with_a_ratio(
 
 def test_lengths_are_like_those_of_captions() -> None:
     lengths = work.sentence_lengths(1000)
-    assert (lengths.min(), lengths.max()) >= (4, 20)
-    assert lengths.max() <= 45
+    assert 4 <= lengths.min() < 8
+    assert 30 < lengths.max() <= 45
     assert 13 < lengths.mean() < 15

@@ -70,6 +70,12 @@ SETTLED = """async () => {
     await new Promise(done => requestAnimationFrame(done));
 }"""
 
+STILL = "*, *::before, *::after { transition: none !important; animation: none !important; }"
+SET_THEME = """theme => {
+  document.documentElement.dataset.theme = theme;
+  document.documentElement.dataset.mode = theme;
+}"""
+
 
 def toc_pages() -> list[str]:
     """Addresses of the pages that ``_toc.yml`` names, in reading order."""
@@ -243,6 +249,12 @@ class Visit:
     def settle(self) -> None:
         """Wait until equations, fonts and the layout stand."""
         self.page.evaluate(SETTLED)
+
+    def set_theme(self, theme: str) -> None:
+        """Turn to ``light`` or ``dark``, at once."""
+        self.page.add_style_tag(content=STILL)
+        self.page.evaluate(SET_THEME, theme)
+        self.settle()
 
 
 @pytest.fixture

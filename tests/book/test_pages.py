@@ -60,7 +60,6 @@ THIN = """() => {
   }
   for (const box of document.querySelectorAll("pre, dt.sig")) box.normalize();
 }"""
-STILL = "*, *::before, *::after { transition: none !important; animation: none !important; }"
 
 # Elements that are hidden from sight on purpose, for ears only.
 FOR_EARS = (
@@ -82,10 +81,6 @@ CUT = """forEars => {
   return cut;
 }"""
 BEYOND = """() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]"""
-SET_THEME = """theme => {
-  document.documentElement.dataset.theme = theme;
-  document.documentElement.dataset.mode = theme;
-}"""
 
 
 def undecided(found: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -113,15 +108,13 @@ def axe_faults(visit: Any, looks: list[tuple[int, str]]) -> list[str]:
     if not AXE.is_file():
         pytest.fail(f"{AXE} is missing: run `make book`, or `.venv/bin/npm ci`")
     page = visit.page
-    page.add_style_tag(content=STILL)
     page.evaluate(AXE.read_text(encoding="utf-8"))
     page.evaluate(THIN)
     page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
     faults = []
     for width, theme in looks:
         page.set_viewport_size({"width": width, "height": 900})
-        page.evaluate(SET_THEME, theme)
-        visit.settle()
+        visit.set_theme(theme)
         page.evaluate(SIDEBAR_TO_TOP)
         told = page.evaluate(RUN_AXE, [None, RULES])
         found, doubts = told["violations"], undecided(told["doubts"])

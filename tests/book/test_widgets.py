@@ -298,10 +298,6 @@ def test_contrast_of_known_colours() -> None:
 WITHOUT_CODE = """card => {
   for (const pre of document.querySelectorAll("pre")) if (!card.contains(pre)) pre.remove();
 }"""
-SET_THEME = """theme => {
-  document.documentElement.dataset.theme = theme;
-  document.documentElement.dataset.mode = theme;
-}"""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -310,12 +306,10 @@ def test_used_it_is_accessible_and_its_texts_can_be_read(name: str, show: Open) 
     widget, visit = show(name)
     operating.operator(name).use_all(widget)
     card = widget.element_handle()
-    visit.page.add_style_tag(content="* { transition: none !important; }")
     card.evaluate(WITHOUT_CODE)
     visit.page.evaluate(AXE.read_text(encoding="utf-8"))
     for theme in ("light", "dark"):
-        visit.page.evaluate(SET_THEME, theme)
-        visit.settle()
+        visit.set_theme(theme)
         for text, fill, behind in card.evaluate(COLOURS):
             assert contrast(fill, behind) >= 4.5, (theme, text, fill, behind)
         violations, incomplete = visit.page.evaluate(RUN_AXE, [card, AXE_RULES])
