@@ -138,23 +138,10 @@ def page(record: dict[str, Any]) -> str:
     text = [
         "# Benchmarks",
         "",
-        INTRODUCTION.format(
-            machine=where["device"],
-            threads=f"{where['threads']} {threads}",
-            instructions=where["instructions"],
-            versions=versions,
-            base=_size("base"),
-            tiny=_size("tiny"),
-        ),
-    ]
-    if not where["bfloat16 units"]:
-        text += [NO_BFLOAT16]
-    text += [
-        "## In one table",
-        "",
+        INTRODUCTION,
         "| work | over nn.Transformer | over the best other |",
+        "|---|---:|---:|",
     ]
-    text += ["|---|---:|---:|"]
     for work, those in works.items():
         ours = _ours(those)
         cells = (ratio(ours["ratio"]), ratio(ours["over_best"]) or "-")
@@ -164,6 +151,18 @@ def page(record: dict[str, Any]) -> str:
         text += [record["note"] + "\n"]
     for kind in dict.fromkeys(_kind(work) for work in works):
         text += _details(kind, {w: r for w, r in works.items() if _kind(w) == kind})
+    text += [
+        METHOD.format(
+            machine=where["device"],
+            threads=f"{where['threads']} {threads}",
+            instructions=where["instructions"],
+            versions=versions,
+            base=_size("base"),
+            tiny=_size("tiny"),
+        )
+    ]
+    if not where["bfloat16 units"]:
+        text += [NO_BFLOAT16]
     return "\n".join(text).rstrip() + "\n"
 
 
@@ -203,13 +202,19 @@ def _size(name: str) -> str:
 
 
 INTRODUCTION = """\
-What our modules cost beside those that people use, on the same work, as `make bench`
-measured it. Everybody's arithmetic is checked first: causal, blind to padding, the same
-tokens with a cache as without. Then all run in one process, in turns, and a ratio is taken
-within a round, so that what slows the machine slows both sides. The tables give the median
-over the rounds, and in brackets the interval that holds it with 95 % (bootstrap).
+How many times faster are our modules than those that people use, on the same work? One
+processor core; the median, and in brackets the interval that holds it with 95 %.
+"""
 
-There are two sizes. {base}; this is the model of 2017. {tiny}. Neither has dropout. The
+METHOD = """\
+## How it was measured
+
+`make bench` first checks everybody's arithmetic: causal, blind to padding, the same tokens
+with a cache as without. Then all run in one process, in turns, and a ratio is taken within
+a round, so that what slows the machine slows both sides. The interval is a bootstrap over
+the rounds.
+
+There are two sizes. {base}; the widths and depths of 2017. {tiny}. Neither has dropout. The
 others are used as their users use them: `torch.nn.Transformer` with embeddings and a head
 around it, Marian and BART from Hugging Face, and x-transformers.
 
