@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from transformer_lib.decoding import (
     sample,
 )
 from transformer_lib.nn import Transformer, TransformerConfig
+
+packed_module = importlib.import_module("transformer_lib.decoding.packed")
 
 POSITIONS = ("sinusoidal", "learned", "rope", "alibi", "relative", "none")
 SOURCE = torch.tensor([[3, 5, 8, 0, 0], [4, 9, 3, 6, 5], [7, 7, 0, 0, 0]])
@@ -264,10 +267,12 @@ def test_chance_comes_from_the_generator_alone() -> None:
 # --- packed weights -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 8, 33])
+@pytest.mark.parametrize("maker", ["GenuineIntel", "AuthenticAMD"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 8, 33, 600])
 def test_packed_layers_multiply_as_the_layers_do_for_any_number_of_rows(
-    rows: int,
+    rows: int, maker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(packed_module, "_processor_is", lambda name: name == maker)
     ours, x = model(), torch.randn(rows, 1, 16)
     packed = pack(ours)
     for mine, its in zip(
@@ -279,6 +284,30 @@ def test_packed_layers_multiply_as_the_layers_do_for_any_number_of_rows(
         with torch.no_grad():
             torch.testing.assert_close(mine(part), its(part), atol=1e-5, rtol=1e-5)
             torch.testing.assert_close(mine(part), its(part), atol=1e-5, rtol=1e-5)
+
+
+def test_one_layout_serves_any_number_of_rows_above_one_off_intel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not packed_module._onednn_is_there():
+        pytest.skip("this PyTorch has no oneDNN for this processor")
+    monkeypatch.setattr(packed_module, "_processor_is", lambda name: False)
+    layer = packed_module.PackedLinear(torch.randn(7, 5), None, None)
+    with torch.no_grad():
+        for rows in (2, 3, 8, 64):
+            layer(torch.randn(rows, 5))
+    assert len(layer._layouts) == 1
+
+
+def test_a_single_row_reads_the_longer_runs() -> None:
+    x = torch.randn(1, 5)
+    wide = packed_module.PackedLinear(torch.randn(7, 5), None, None)
+    narrow = packed_module.PackedLinear(torch.randn(3, 5), None, None)
+    with torch.no_grad():
+        assert wide(x).shape == (1, 7)
+        assert narrow(x).shape == (1, 3)
+    assert [tuple(t.shape) for t in wide._layouts.values()] == [(5, 7)]
+    assert not narrow._layouts
 
 
 def _linears(module: nn.Module, kind: str) -> list[Any]:
