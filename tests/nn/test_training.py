@@ -47,7 +47,7 @@ def test_the_fused_loss_equals_the_reference_and_its_gradients(
     rows_at_a_time: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(training, "_CHUNK_BYTES", rows_at_a_time * 7 * 8)
+    monkeypatch.setattr(training, "_chunk_bytes", lambda _: rows_at_a_time * 7 * 8)
     hidden, weight = draw(0, 2, 4, 5), draw(1, 7, 5)
     h, w = (torch.from_numpy(a.copy()).requires_grad_() for a in (hidden, weight))
     loss = linear_cross_entropy(h, w, torch.from_numpy(TARGETS), smoothing, pad_id)
@@ -77,6 +77,11 @@ def test_a_hopeless_token_costs_what_it_should(dtype: torch.dtype) -> None:
     assert loss.item() == 10_000.0
     assert h.grad.item() == 100.0
     assert w.grad[:, 0].tolist() == [100.0, -100.0]
+
+
+def test_chunks_hold_several_rows_and_are_bounded() -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        assert 2**20 <= training._chunk_bytes(dtype) <= 2**25
 
 
 @PADDING

@@ -15,11 +15,6 @@ from torch.nn import functional as F
 
 __all__ = ["cross_entropy", "linear_cross_entropy"]
 
-# Bytes of logits made at a time. Few stay in the processor's cache between their product,
-# their softmax and the two products of the gradient; many spare adding to the gradient
-# of the weights, which is done once per chunk.
-_CHUNK_BYTES = 16 * 2**20
-
 
 def cross_entropy(
     logits: Float[Tensor, "*batch vocab"],
@@ -167,8 +162,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
         loss = torch.zeros((), dtype=full, device=hidden.device)
         d_hidden = torch.empty_like(rows, dtype=full) if train else None
         d_weight = torch.zeros_like(weight, dtype=full) if train else None
-        step = max(1, _CHUNK_BYTES // (max(vocab, 1) * full.itemsize))
-        # One room for the logits of all chunks: fresh memory costs more than a product.
+        step = max(1, _chunk_bytes(half) // (max(vocab, 1) * full.itemsize))
+        # One room for the logits of all chunks: it is in the cache already.
         room = rows.new_empty(min(step, rows.shape[0]), vocab)
         for begin in range(0, rows.shape[0], step):
             these = slice(begin, begin + step)
@@ -183,9 +178,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
             loss += ((total.log() - right) * share).sum()
             if d_hidden is None or d_weight is None:
                 continue
-            d_logits = p.mul_(
-                share / total
-            )  # p - q, times each row's share in the mean
+            # The gradient, p - q, times each row's share in the mean.
+            d_logits = p.mul_(share / total)
             if label_smoothing:
                 d_logits -= share * (label_smoothing / vocab)
             d_logits.scatter_add_(1, label, share * (label_smoothing - 1.0))
@@ -217,6 +211,16 @@ def _product_dtype(x: Tensor) -> torch.dtype:
     if torch.is_autocast_enabled(device) and x.dtype != torch.float64:
         return torch.get_autocast_dtype(device)
     return x.dtype
+
+
+def _chunk_bytes(dtype: torch.dtype) -> int:
+    """How many bytes of logits to make at a time.
+
+    Few stay in the processor's cache between their product, their softmax and the two
+    products of the gradient; in half precision these products are so fast that adding
+    up the gradient of the weights, once per chunk, is what counts.
+    """
+    return 8 * 2**20 if dtype.itemsize >= 4 else 16 * 2**20
 
 
 def _check(
